@@ -8,6 +8,7 @@ import pytest
 
 from browser.conftest import running, too_wide, tripped_over
 from service.fakes import HOSTILE, FakeBundle, FakeLearner
+from surelabel.corpora.vocabulary import Concept, Vocabulary
 from surelabel.review import NewText, ReviewStore
 
 ALPHABET = [f"{letter}{word}" for letter, word in zip(string.ascii_lowercase, itertools.cycle(["xus", "sku", "wqn"]))]
@@ -161,6 +162,10 @@ def test_four_thousand_labels_are_found_by_any_part(store, page):
     names = [f"concept {number:04} of agriculture" for number in range(4_000)]
     bundle = FakeBundle(names)
     bundle.classifier.alternatives = {f"other name {number:04}": name for number, name in enumerate(names)}
+    concepts = [Concept(f"http://x/{number}", name) for number, name in enumerate(names)]
+    concepts[4] = concepts[4]._replace(broader=(concepts[7].uri,))
+    bundle.vocabulary = Vocabulary(tuple(concepts))
+    bundle.uris = bundle.vocabulary.uris
     store.add([NewText("1", "zz", {"decision": "read", "labels": []})])
     with running(bundle, store=store) as service:
         page.goto(f"{service.url}/review")
@@ -169,6 +174,8 @@ def test_four_thousand_labels_are_found_by_any_part(store, page):
         page.wait_for_selector("#tag:focus")
         for typed, name in (("t 3998 o", names[3998]), ("name 0007", names[7]), (names[4], names[4])):
             page.keyboard.type(typed)
+            if name == names[4]:  # where it stands in the vocabulary
+                page.wait_for_selector(f"[role=option][aria-selected=true]:has-text('< {names[7]}')")
             page.keyboard.press("Enter")
             assert ticked(page)[-1] == name
         page.keyboard.press("Enter")

@@ -1,12 +1,15 @@
 """Three journeys from a file to decisions: an own file, groups, and many files."""
 
 import csv
+import dataclasses
 import importlib
 import json
 
 import pytest
 
 from surelabel import load_bundle
+from surelabel.corpora.vocabulary import Concept, Vocabulary
+from surelabel.review import NewText, ReviewStore
 from tickets import FAST, OWN, tickets, write_csv
 
 
@@ -34,9 +37,12 @@ def test_own_file(ok, run, model, new_file, tmp_path):
     assert {row["decision"] for row in rows} <= {"file", "choose", "read"}
     assert all(row["reason"] for row in rows)
     # What they are worth, as people and as programs read it.
-    assert "150" in ok("evaluate", model, new_file, *OWN)
+    printed = ok("evaluate", model, new_file, *OWN)
+    assert "150" in printed
     report = tmp_path / "june.html"
     measured = json.loads(ok("evaluate", model, new_file, *OWN, "--json", "--report", report))
+    [ranks] = [line for line in printed.splitlines() if "Annif" in line]
+    assert all(f"{name} {measured['ranks'][name]:.3f}" in ranks for name in ("Precision@5", "NDCG@10", "F1@5"))
     decisions = measured["decisions"]
     assert sum(decisions[kind]["share"] for kind in ("file", "choose", "read")) == pytest.approx(1)
     assert {"wrong"} <= set(decisions["file"])
@@ -71,6 +77,38 @@ def test_groups(ok, run, own_file, new_file, tmp_path):
     assert one["labels"] == ["printer"]
     assert run("predict", folder, "printer paper jam").code == 2
     assert json.loads(ok("evaluate", folder, new_file, *OWN, "--json"))["n_texts"] == 150
+
+
+def test_a_model_with_a_vocabulary(ok, run, model, tmp_path):
+    bundle = load_bundle(model)
+    concepts = tuple(Concept(f"http://x/{place}", name) for place, name in enumerate(bundle.label_names))
+    named = dataclasses.replace(bundle, vocabulary=Vocabulary(concepts)).save(tmp_path / "named")
+    # A folder as Annif has it: each file is a text.
+    source = tmp_path / "corpus"
+    source.mkdir()
+    for row in tickets(3, seed=6):
+        (source / f"{row['id']}.txt").write_text(f"{row['body']}\n\nSecond paragraph.\n")
+        (source / f"{row['id']}.key").write_text("printer\n")
+    out = tmp_path / "decided.csv"
+    assert "3" in ok("predict", named, source, "--out", out)
+    rows = rows_of(out)
+    assert [row["id"] for row in rows] == sorted(row["id"] for row in tickets(3, seed=6))
+    uri_of = dict(zip(bundle.label_names, load_bundle(named).uris, strict=True))
+    assert [row["uris"] for row in rows] == [",".join(uri_of[label] for label in labels_of(row)) for row in rows]
+    # Decisions of people have the URIs, too.
+    store, decisions = tmp_path / "reviews.sqlite", tmp_path / "decisions.jsonl"
+    label = bundle.label_names[1]
+    with ReviewStore(store) as opened:
+        opened.add([NewText("1", "a text", {"decision": "read", "labels": []})])
+        [text] = opened.lease("ann", "read")
+        opened.decide("key", text.number, "ann", [label])
+    ok("reviews", "export", store, decisions, "--model", named)
+    assert json.loads(decisions.read_text())["uris"] == [uri_of[label]]
+    assert run("reviews", "export", store, tmp_path / "no.jsonl", "--model", model).code == 2
+
+
+def labels_of(row):
+    return [label for label in row["labels"].split(",") if label]
 
 
 def test_many_files(ok, model, tmp_path):

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from surelabel.exceptions import CorpusError
 from surelabel.tables.read import Row, file_errors, format_of, read_rows
@@ -58,7 +59,8 @@ def _tsv_rows(path: Path, encoding: str) -> Iterator[Row]:
 def _folder_rows(folder: Path, encoding: str) -> Iterator[Row]:
     """Yield the texts of a folder; subjects are in .tsv (URI, tab, name) or .key files, otherwise it is not tagged."""
     for number, file in enumerate(sorted(folder.glob("*.txt")), 1):
-        cells, problem = {"id": file.stem, "text": "", "labels": None}, None
+        problem: str | None = None
+        cells: dict[str, Any] = {"id": file.stem, "text": "", "labels": None}
         try:
             cells["text"], key = _content(file, encoding), _subjects(file)
             if key is not None:
