@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from surelabel.models.train import train
     from surelabel.predicting import predict_dataset
     from surelabel.recalibration import Recalibration
-    from surelabel.sets.forced import ForcedPredictions
     from surelabel.sets.prediction_set import PredictionSet
-    from surelabel.sets.prediction_sets import PredictionSets
+    from surelabel.sets.prediction_sets import ForcedPredictions, PredictionSets
 
 __all__ = [
     "Automation",
@@ -83,7 +82,7 @@ _NAMES = {
     "ConformalLabelSets": "conformal",
     "ConformalMultilabelClassifier": "classifier",
     "ExchangeabilityWatch": "guarantees.watch",
-    "ForcedPredictions": "sets.forced",
+    "ForcedPredictions": "sets.prediction_sets",
     "LabelConstraints": "labels.constraints",
     "LogLoss": "measures",
     "LpNorm": "measures",

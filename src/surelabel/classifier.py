@@ -25,8 +25,7 @@ from surelabel.exceptions import InvalidInputError, NotCalibratedError
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import LpNorm
 from surelabel.recalibration import Recalibration
-from surelabel.sets.forced import ForcedPredictions
-from surelabel.sets.prediction_sets import PredictionSets
+from surelabel.sets.prediction_sets import ForcedPredictions, PredictionSets
 
 _DEFAULT_MEASURE = LpNorm(2)
 _FITTED = (

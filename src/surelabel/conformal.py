@@ -12,6 +12,7 @@ import numpy as np
 
 from surelabel import exceptions, predictor_file
 from surelabel._core import files
+from surelabel._core.threads import BLOCK_ROWS, over_rows
 from surelabel._core.validation import (
     FloatArray,
     Names,
@@ -33,10 +34,13 @@ from surelabel.labels.shortlists import Shortlists
 from surelabel.measures.base import SeparableMeasure
 from surelabel.measures.mixture import Mixture
 from surelabel.measures.separable import LpNorm
-from surelabel.search import SEARCHES, search_for
-from surelabel.search.base import WORK_LIMIT
-from surelabel.sets.forced import ForcedPredictions
-from surelabel.sets.prediction_sets import PredictionSets, Texts
+from surelabel.search.constrained import ConstrainedSearch
+from surelabel.search.dense import WORK_LIMIT, DenseSearch, Search, joined
+from surelabel.search.mixture import MixtureSearch
+from surelabel.search.paper import HammingBallSearch, PowersetSearch
+from surelabel.sets.prediction_sets import ForcedPredictions, PredictionSets, Texts
+
+_SEARCHES = {"exact": DenseSearch, "hamming-ball": HammingBallSearch, "powerset": PowersetSearch}
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +106,8 @@ class ConformalLabelSets:
             if not isinstance(getattr(self, name), classes):
                 raise invalid(name, who, expected, repr(getattr(self, name)))
         is_plain = isinstance(self.measure, SeparableMeasure) and self.constraints is None
-        if self.search not in SEARCHES or not (is_plain or self.search == "exact"):
-            expected = f"one of {sorted(SEARCHES)}" if is_plain else "'exact' with a Mixture or constraints"
+        if self.search not in _SEARCHES or not (is_plain or self.search == "exact"):
+            expected = f"one of {sorted(_SEARCHES)}" if is_plain else "'exact' with a Mixture or constraints"
             raise invalid("search", who, expected, repr(self.search))
         for name, least in (("min_labels", 0), ("max_labels", 0), ("work_limit", 1), ("n_jobs", 1)):
             value = getattr(self, name)
@@ -183,15 +187,22 @@ class ConformalLabelSets:
             raise invalid("groups", who, "left out, as there is no taxonomy=ByGroup()", f"{len(groups)} groups")
         else:
             names = np.full(len(values), "", dtype=object)
-        options = {"search": self.search, "work_limit": self.work_limit, "n_jobs": self.n_jobs}
-        search = search_for(
-            calibration.measure,
-            values,
-            units=calibration.units,
-            rules=calibration.rules,
-            **options,  # type: ignore[arg-type]
-        )
-        columns = values.labels if isinstance(values, Shortlists) else None
+        columns, shortlists, measure = None, None, calibration.measure
+        if isinstance(values, Shortlists):
+            columns, shortlists, values = values.labels, values.labels == values.n_labels, values.probabilities
+
+        def costed(rows: slice) -> Any:
+            excluded = None if shortlists is None else shortlists[rows]
+            return measure.in_units(values[rows], calibration.units, excluded)
+
+        is_one = len(values) <= BLOCK_ROWS
+        costs = costed(slice(None)) if is_one else joined(over_rows(costed, len(values), self.n_jobs))
+        if isinstance(measure, Mixture) and measure.weight > 0:
+            search: Search = MixtureSearch(costs, measure, calibration.units, self.work_limit, self.n_jobs)
+        else:
+            search = _SEARCHES[self.search](costs, self.work_limit, self.n_jobs)
+        if calibration.rules is not None:
+            search = ConstrainedSearch(search, calibration.rules, columns)
         return Texts(calibration, search, names, columns, frame)
 
     def _calibration(self, who: str) -> Calibration:

@@ -116,7 +116,7 @@ def test_one_answer_takes_a_short_path(asked, by_decision, most_frames):
         sys.setprofile(None)
     # Checks, costs, the search, calibration, the policy and its lists, answers: from probabilities to decision.
     assert len(calls) <= most_frames
-    assert len(set(calls)) <= 16
+    assert len(set(calls)) <= 12
 
 
 def test_rows_of_any_width_and_limits():

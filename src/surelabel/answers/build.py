@@ -16,9 +16,8 @@ from surelabel.conformal import ConformalLabelSets
 from surelabel.guarantees.decisions import FILE, Decision, FilingPolicy, as_indices
 from surelabel.guarantees.levels import as_decimal
 from surelabel.labels.counting import count_label_sets
-from surelabel.search.base import ranks
-from surelabel.sets.forced import ForcedPredictions
-from surelabel.sets.prediction_sets import PredictionSets, Texts
+from surelabel.search.dense import ranks
+from surelabel.sets.prediction_sets import ForcedPredictions, PredictionSets, Texts
 
 # Members that are listed of each set: they answer everything about sets that have no more.
 _LISTED = 200
@@ -126,7 +125,7 @@ def _decide(
         return texts, [None] * len(texts), policy is not None and policy.guesses_as(predictor)
     if groups is not None:
         groups = aligned_rows(groups, probabilities, "groups", "build_answers")
-    own = policy.automation.texts(probabilities)
+    own = policy.texts(probabilities)
     decisions: list[Any] = policy.decide(probabilities, known_words, guesses=ForcedPredictions.from_texts(own))
     filed = np.array([decision.decision == FILE for decision in decisions])
     known = policy.categories(filed, groups, predictor.calibration_.groups)

@@ -25,8 +25,7 @@ from surelabel.guarantees.levels import from_file
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import LogLoss
 from surelabel.predictor_file import as_artifact_error
-from surelabel.sets.forced import ForcedPredictions
-from surelabel.sets.prediction_sets import Texts
+from surelabel.sets.prediction_sets import ForcedPredictions, Texts
 
 _KIND = "automation"
 _DEFAULT_MEASURE = LogLoss()

@@ -38,7 +38,7 @@ from surelabel.guarantees.tag_bounds import TagBounds
 from surelabel.labels.constraints import LabelConstraints
 from surelabel.measures import LogLoss
 from surelabel.predictor_file import as_artifact_error
-from surelabel.sets.forced import ForcedPredictions
+from surelabel.sets.prediction_sets import ForcedPredictions, Texts
 
 Verdict: TypeAlias = Literal["file", "choose", "read"]
 """What can happen to a text."""
@@ -243,6 +243,17 @@ class FilingPolicy:
         own, other = self.automation.predictor_.calibration_, predictor.calibration_
         return not other.edges and bool(_GUESS_BY(own) == _GUESS_BY(other))
 
+    def texts(self, probabilities: Any) -> Texts:
+        """Cost and sort texts once, for best guesses and for a predictor that `guesses_as` this policy."""
+        self._check_calibrated("texts")
+        texts: Texts = self.automation.predictor_.texts(probabilities)
+        return texts
+
+    def _check_calibrated(self, who: str) -> None:
+        """Raise before calibration."""
+        if not hasattr(self, "advice"):
+            raise NotCalibratedError(f"This FilingPolicy is not calibrated. Call 'calibrate' before '{who}'.")
+
     def decide(
         self, probabilities: Any, known_words: Any = None, *, guesses: ForcedPredictions | None = None
     ) -> list[Decision]:
@@ -256,8 +267,7 @@ class FilingPolicy:
         guesses : ForcedPredictions, optional
             The texts' best guesses under the same measure and limits, if you have them already (see `guesses_as`).
         """
-        if not hasattr(self, "advice"):
-            raise NotCalibratedError("This FilingPolicy is not calibrated. Call 'calibrate' before 'decide'.")
+        self._check_calibrated("decide")
         guesses = self.automation.predict(probabilities) if guesses is None else guesses
         known = _as_known_words(known_words, len(guesses))
         flags, filed = self._flags_and_filed(guesses, known)
@@ -297,8 +307,7 @@ class FilingPolicy:
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the calibrated policy into a folder: three files."""
-        if not hasattr(self, "advice"):
-            raise NotCalibratedError("This FilingPolicy is not calibrated. Call 'calibrate' before 'save'.")
+        self._check_calibrated("save")
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
         self.automation.save(path / _AUTOMATION)

@@ -21,8 +21,7 @@ from surelabel.models.evidence import HeldOutTexts, load_held_out, save_held_out
 from surelabel.models.seen import SeenTexts
 from surelabel.models.settings import LEVELS
 from surelabel.recalibration import Recalibration
-from surelabel.sets.forced import ForcedPredictions
-from surelabel.sets.prediction_sets import PredictionSets, Texts
+from surelabel.sets.prediction_sets import ForcedPredictions, PredictionSets, Texts
 from surelabel.text import Explanation, KnownWords, TextClassifier, Thresholds
 from surelabel.text.base import read_files
 

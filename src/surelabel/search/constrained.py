@@ -18,8 +18,7 @@ from surelabel._kernels import EVERYTHING
 from surelabel.exceptions import InvalidInputError, SearchLimitError
 from surelabel.labels.constraints import Rules
 from surelabel.measures.base import Costs
-from surelabel.search.base import Best, Found, Limits, Search, Status, best_of, ranks
-from surelabel.search.sizes import Sizes, as_sizes
+from surelabel.search.dense import Best, Found, Limits, Search, Sizes, Status, as_sizes, best_of, ranks
 
 # Least steps of the work limit that one label-set costs here, label-sets that are looked at first, and texts at a time.
 _STEPS_PER_LABEL_SET, _FIRST, _BLOCK_ROWS = 16, 64, 16

@@ -18,9 +18,7 @@ from surelabel._kernels import EVERYTHING
 from surelabel.labels.label_sets import order_rows
 from surelabel.measures.base import Costs
 from surelabel.measures.mixture import Mixture
-from surelabel.search.base import WORK_LIMIT, Best, Found, Limits, Status, best_of, ranks
-from surelabel.search.dense import DenseSearch
-from surelabel.search.sizes import Sizes
+from surelabel.search.dense import WORK_LIMIT, Best, DenseSearch, Found, Limits, Sizes, Status, best_of, ranks
 
 # Scores of label-sets that are worked out at once: they stay in the processor's cache.
 _AT_ONCE = 2**17

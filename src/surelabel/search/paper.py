@@ -18,9 +18,7 @@ from surelabel._kernels.paper import score_ball
 from surelabel.exceptions import ProhibitiveSearchError
 from surelabel.labels.label_sets import order_rows
 from surelabel.measures.base import Costs
-from surelabel.search.base import Found, Limits, joined
-from surelabel.search.dense import DenseSearch
-from surelabel.search.sizes import Sizes
+from surelabel.search.dense import DenseSearch, Found, Limits, Sizes, joined
 
 # Label-sets that the paper's machine could hold for one text.
 PROHIBITIVE = 56_000_000
