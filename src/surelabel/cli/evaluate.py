@@ -43,10 +43,13 @@ def evaluate(
     from surelabel import models
     from surelabel.evaluation import summary
     from surelabel.models.evaluate import new_texts
+    from surelabel.predicting.file import check_output
 
     reading = options.reading(
         text=text, labels=labels, separator=separator, id=id_column, encoding=encoding, on_error=on_error, scores=scores
     )
+    if report is not None:
+        check_output(file, report)
     with progress():
         bundle = models.load_bundle(model)
         corpus = options.load_labelled(file, bundle, **reading)
@@ -62,7 +65,7 @@ def evaluate(
             say(line)
         ranks = evaluation.result.ranks
         shown = ", ".join(f"{name} {ranks[name]:.3f}" for name in ("Precision@5", "NDCG@10", "F1@5"))
-        say(f"As Annif's eval measures: {shown}.")
+        say(f"As Annif's eval names them: {shown}.")
         if report is not None:
             say(f"Report: {report}")
     if fail_on_broken_promise and evaluation.result.broken:
