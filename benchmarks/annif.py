@@ -19,6 +19,7 @@ import lzma
 import os
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -60,9 +61,6 @@ def write_inputs(data: Path, concepts: Path, folder: Path) -> None:
             parts[row["part"]].append(f"{text}\t{' '.join(f'<{URI}{label}>' for label in row['labels'])}\n")
     for name, rows in parts.items():
         (folder / f"{name}.tsv").write_text("".join(rows), encoding="utf-8")
-    (folder / "test.txt").write_text(
-        "".join(f"{row.partition(chr(9))[0]}\n" for row in parts["test"]), encoding="utf-8"
-    )
     (folder / "projects.cfg").write_text(CONFIG)
     punkt = folder / "nltk_data/tokenizers/punkt_tab/english"
     punkt.mkdir(parents=True, exist_ok=True)
@@ -151,6 +149,7 @@ def make_safe(annif: Path, folder: Path, seed: int) -> dict[str, Any]:
     tagger = ["--tagger", "annif", "--url", f"http://127.0.0.1:{port}", "--project", PROJECT]
     train = [*python, "train", "dev.tsv", *tagger, "--vocabulary", "eurovoc.ttl", "--out", model, "--seed", seed]
     steps: dict[str, Any] = {}
+    shutil.rmtree(folder / "cache", ignore_errors=True)  # answers of an earlier run: nothing would be asked
     server = Server(annif, folder, port)
     before = server.n_answered(folder)
     started = subprocess.Popen(
@@ -170,7 +169,7 @@ def make_safe(annif: Path, folder: Path, seed: int) -> dict[str, Any]:
         printed, steps["train"] = run([*train, "--setting", "retries=1"], folder)
         n_after = server.n_answered(folder) - before - answered
         evaluated, steps["evaluate"] = run([*python, "evaluate", model, "test.tsv", "--json"], folder)
-        _, steps["predict"] = run([*python, "predict", model, "test.txt", "--out", "answers.jsonl"], folder)
+        _, steps["predict"] = run([*python, "predict", model, "test.tsv", "--out", "answers.jsonl"], folder)
     finally:
         server.kill()
     shown = json.loads(evaluated)
