@@ -95,8 +95,23 @@ def test_only_a_folder_of_ours_is_overwritten(tmp_path):
         files.check_overwrite(tmp_path / "mine")
     with pytest.raises(InvalidInputError, match="is a file"):
         files.check_overwrite(tmp_path / "mine" / "thesis.doc")
+    (tmp_path / "mine" / "manifest.json").write_text('{"name": "a page for browsers", "icons": []}')
+    with pytest.raises(InvalidInputError, match="something other"):
+        files.check_overwrite(tmp_path / "mine")
     files.write_manifest(tmp_path / "mine")
     assert files.check_overwrite(tmp_path / "mine") == tmp_path / "mine"
+
+
+def test_nothing_is_written_inside_a_folder_of_ours(folder, tmp_path):
+    (tmp_path / "link").symlink_to(folder)
+    before = sorted(tmp_path.rglob("*"))
+    for place in (folder / "new", folder / "deep" / "new", tmp_path / "link" / "new"):
+        with pytest.raises(InvalidInputError, match="inside the model"):
+            files.check_overwrite(place)
+        for write in (files.atomic_file, files.atomic_folder):
+            with pytest.raises(InvalidInputError, match="inside the model"), write(place):
+                pass
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ def files(tmp_path):
     (tmp_path / "table.csv").write_text("a,b\nx,y\n")
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "few.csv").write_text("text,labels\noil,x\ngold,y\n")
+    (tmp_path / "one.csv").write_text("text,labels\noil,x\ngold,x\n")
+    (tmp_path / "untagged.csv").write_text("text,labels\noil,\ngold,\n")
     (tmp_path / "bare.csv").write_text("The price of wheat rose again today.,wheat\n")
     (tmp_path / "book.csv").write_bytes(b"PK\x03\x04[Content_Types].xml xl/workbook.xml")
     (tmp_path / "photos").mkdir()
@@ -59,6 +61,12 @@ CASES = [
     ((*GOOD, "--out", "{files}/photos"), 2, "photos"),
     ((*GOOD, "--out", "{files}/good.txt", "--format", "csv"), 2, "good.txt"),
     ((*GOOD, "--out", "{model}/answers.csv"), 2, "model"),
+    (("train", "{own}", *OWN, "--out", "{model}/deep/new"), 2, "inside the model"),
+    (("train", "{own}", *OWN, "--out", "{own}"), 2, "tickets.csv"),
+    (("calibrate", "{model}", "--max-wrong", "0.1", "--out", "{model}/new"), 2, "inside the model"),
+    (("evaluate", "{model}", "{own}", *OWN, "--report", "{model}/june.html"), 2, "inside the model"),
+    (("evaluate", "{model}", "{own}", *OWN, "--report", "{own}"), 2, "is the input"),
+    (("review", "{model}", "{own}", "--text", "body", "--store", "{model}/s.sqlite"), 2, "inside the model"),
     ((*GOOD, "--format", "parquet"), 2, "--out"),
     ((*GOOD, "--format", "cards", "--out", "{files}/a.csv"), 2, "terminal"),
     ((*GOOD, "--group", "mail"), 2, "group"),
@@ -67,6 +75,8 @@ CASES = [
     (("train", "{files}/empty.csv", *OUT), 3, "empty.csv"),
     (("train", "{files}/table.csv", *OUT), 3, "column 'text'"),
     (("train", "{files}/few.csv", *OUT), 3, "few"),
+    (("train", "{files}/one.csv", *OUT), 3, "two labels"),
+    (("train", "{files}/untagged.csv", *OUT), 3, "one label"),
     (("train", "{files}/latin.csv", *OUT), 3, "encoding"),
     (("train", "{files}/bare.csv", *OUT), 3, "bare.csv"),
     (("train", "{files}/book.csv", *OUT), 3, "xlsx"),
@@ -185,6 +195,6 @@ def test_nothing_in_a_text_or_a_name_controls_a_terminal(ok, run, model, tmp_pat
 
 def test_a_closed_pipe_is_no_error(model, new_file):
     command = f"{sys.executable} -m surelabel predict {model} {new_file} --text body | head -n 1"
-    found = subprocess.run(command, shell=True, capture_output=True, text=True, check=True, timeout=120)
+    found = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
     assert found.stdout.startswith('{"row":1')
     assert "Traceback" not in found.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from surelabel import load_bundle
-from tickets import TOPICS, tickets
+from tickets import OWN, TOPICS, tickets, write_csv
 
 
 def scored(n, seed=0, **more):
@@ -181,6 +181,14 @@ def test_labels_that_nobody_gave_are_no_empty_label_sets(ok, base, tmp_path):
     measured = json.loads(ok("evaluate", base, path, "--text", "body", "--scores", "scores", "--json"))
     assert measured["n_texts"] == 20
     assert measured["left_out"] == {"no labels": 10}
+
+
+@pytest.mark.parametrize(("tags", "unknown"), [("printer", 0), ("never seen", 30)])
+def test_texts_of_one_kind_are_measured_and_calibrate(ok, model, tmp_path, tags, unknown):
+    path = write_csv(tmp_path / "one.csv", [{**row, "tags": tags} for row in tickets(30, seed=5)])
+    assert f'"n_unknown": {unknown}' in ok("evaluate", model, path, *OWN, "--json")
+    n_before = len(load_bundle(model).calibration)
+    assert f"with {n_before + 30} texts" in ok("calibrate", model, path, *OWN, "--add", "--out", tmp_path / "more")
 
 
 def test_every_option_is_in_a_test():

@@ -46,11 +46,28 @@ def check_overwrite(folder: str | os.PathLike[str], what: str = "model") -> Path
     target = Path(folder).resolve()
     if target.exists() and not target.is_dir():
         raise InvalidInputError(f"A {what} is a folder, and {folder} is a file. Choose another name.")
-    if target.exists() and any(target.iterdir()) and not (target / MANIFEST).is_file():
+    if target.exists() and any(target.iterdir()) and not _is_ours(target):
         raise InvalidInputError(f"{folder} holds something other than a {what}. Choose a new folder.")
     if Path.cwd().is_relative_to(target):
         raise InvalidInputError(f"{target} is the current folder and cannot be replaced. Change to another folder.")
+    check_outside(target)
     return target
+
+
+def check_outside(path: str | os.PathLike[str]) -> None:
+    """Raise if a path is inside a folder of ours: one more file there would make it unreadable."""
+    folder = next((parent for parent in Path(path).resolve().parents if _is_ours(parent)), None)
+    if folder is not None:
+        raise InvalidInputError(f"{path} would be inside the model {folder}. Choose another place.")
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder has a manifest of ours; a program for browsers also calls a file so."""
+    try:
+        with (folder / MANIFEST).open("rb") as file:
+            return b'"written_by": "surelabel' in file.read(200)
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager
@@ -58,6 +75,7 @@ def atomic_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[An
     """Yield an open file ("w" for UTF-8 text, "wb") that replaces `path` if the block ends without an error."""
     options: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     target = Path(path).resolve()
+    check_outside(target)
     if target.is_dir():
         raise InvalidInputError(f"{path} is a folder; a file cannot be written there. Choose another name.")
     if target.exists() and not target.is_file():  # such as /dev/null
@@ -84,6 +102,7 @@ def atomic_file(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[An
 def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield a temporary folder that replaces `path`, and all in it, if the block ends without an error."""
     target = Path(path).resolve()
+    check_outside(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(target)
     temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=_prefix(target), suffix=".part"))

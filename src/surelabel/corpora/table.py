@@ -74,7 +74,7 @@ def read_table(
     on_error : {"stop", "skip"}
         Whether an unreadable row is an error, or is skipped with a DataWarning that names it.
     require_labels : bool, default=True
-        Whether there must be labels to learn from. False also reads files without labels.
+        Whether the file must have the label columns. False also reads files without labels.
     name : str, optional
         The corpus's name; default the file's.
     """
@@ -132,8 +132,6 @@ def read_table(
     )
     for message in (*filter(None, [split.warning]), *suspicious_names(corpus.label_names)):
         warnings.warn(message, DataWarning, stacklevel=2)
-    if require_labels:
-        _check_labels(corpus)
     tagged = [(k, one) for k, (_, label_set, _, one) in enumerate(records) if label_set is not None]
     return corpus.with_parts({name: [k for k, one in tagged if one == name] for name in PARTS})
 
@@ -215,17 +213,3 @@ def _report(problems: Sequence[str], on_error: str, file: str) -> None:
         more = f" And {count(len(problems) - 3)} more." if len(problems) > 3 else ""
         text = f"{count(len(problems))} rows of {file!r} are skipped. {' '.join(problems[:3])}{more}"
         warnings.warn(text, DataWarning, stacklevel=3)
-
-
-def _check_labels(corpus: Corpus) -> None:
-    """Raise if there is nothing to learn: no label, or one that every text has."""
-    if corpus.labels.nnz == 0:
-        raise CorpusError(
-            f"Corpus {corpus.name!r} must have at least one label. Got {count(len(corpus))} texts without any: is the "
-            "label column the right one?"
-        )
-    if len(corpus.label_names) == 1 and corpus.labels.nnz == int(corpus.is_labelled.sum()):
-        raise CorpusError(
-            f"Corpus {corpus.name!r} must have two labels, or texts without its one. Got {corpus.label_names[0]!r} "
-            "on every text: is the separator the right one?"
-        )

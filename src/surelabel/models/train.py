@@ -103,6 +103,7 @@ def _read(corpus: Any, settings: TrainingSettings, columns: dict[str, Any], opti
             corpus = corpora.load(corpus, seed=settings.seed, parts="own", **named, **options)
     elif options:
         raise InvalidInputError(f"train reads no file, so it does not take {', '.join(sorted(options))}.")
+    _check_labels(corpus)
     if settings.group is not None:
         corpus.column(settings.group)  # before training, not after
     if settings.classifier in TAGGERS:  # nothing is trained
@@ -118,6 +119,20 @@ def _read(corpus: Any, settings: TrainingSettings, columns: dict[str, Any], opti
             f"It has {', '.join(divided.part_sizes)}."
         )
     return divided
+
+
+def _check_labels(corpus: Corpus) -> None:
+    """Raise if there is nothing to learn: no label, or one that every text has."""
+    if corpus.labels.nnz == 0:
+        raise CorpusError(
+            f"Corpus {corpus.name!r} must have at least one label. Got {len(corpus):,} texts without any: is the "
+            "label column the right one?"
+        )
+    if len(corpus.label_names) == 1 and corpus.labels.nnz == int(corpus.is_labelled.sum()):
+        raise CorpusError(
+            f"Corpus {corpus.name!r} must have two labels, or texts without its one. Got {corpus.label_names[0]!r} "
+            "on every text: is the separator the right one?"
+        )
 
 
 def _train(

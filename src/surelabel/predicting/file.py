@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias
 
 from surelabel._core.extras import require
-from surelabel._core.files import MANIFEST, atomic_file
+from surelabel._core.files import atomic_file, check_outside
 from surelabel.answers import Answer
 from surelabel.exceptions import CorpusError, InvalidInputError
 from surelabel.models import Bundle
@@ -154,9 +154,7 @@ def check_output(source: Location, out: Location) -> None:
         return
     if target.is_dir():
         raise InvalidInputError(f"The output {out} is a folder. Name a file.")
-    folder = next((parent for parent in target.absolute().parents if (parent / MANIFEST).is_file()), None)
-    if folder is not None:
-        raise InvalidInputError(f"{out} would be inside the model {folder}. Choose another place.")
+    check_outside(target)
 
 
 def is_url(location: Location) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from surelabel._core.extras import require
+from surelabel._core.files import check_outside
 from surelabel.exceptions import ArtifactError, InvalidInputError
 from surelabel.review.queues import CHECK, Decision, ReviewText
 
@@ -128,6 +129,7 @@ def open_database(url: str | os.PathLike[str]) -> sa.Engine:
     """Open an SQLite file (a path or sqlite:///PATH) or a PostgreSQL database (a URL)."""
     name = os.fspath(url)
     if "://" not in name:
+        check_outside(name)
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         parsed = sa.URL.create("sqlite", database=name)
     else:
