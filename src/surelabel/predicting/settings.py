@@ -97,6 +97,6 @@ class PredictSettings:
         clash = next((name for name in names if self.separator in name), None)
         if clash is not None:
             raise InvalidInputError(
-                f"The label {clash!r} contains the separator {self.separator!r}. Choose another one with --separator, "
-                "or write .jsonl or .parquet."
+                f"The label {clash!r} contains the separator {self.separator!r}. Write .jsonl or .parquet, or choose "
+                "another separator."
             )
