@@ -41,7 +41,12 @@ def test_levels_are_exact_decimals():
 
 @pytest.mark.parametrize(
     "wrong",
-    [0, 1, 1.0, -0.1, "x", True, None, [0.1], float("nan"), "nan", "inf", "1e-999999999", "1e999999999", "0.1e-9999"],
+    [
+        *(0, 1, 1.0, -0.1, "x", True, None, [0.1], float("nan"), "nan", "inf"),
+        *("1e-999999999", "1e999999999", "0.1e-9999"),
+        *(10**5000, Decimal("1e-999999999"), Fraction(1, 10**5000), Fraction(10**5000)),
+    ],
+    ids=lambda wrong: f"{type(wrong).__name__} {wrong}" if isinstance(wrong, str | float) else type(wrong).__name__,
 )
 def test_levels_that_cannot_be(wrong):
     predictor = ConformalLabelSets().calibrate(*draw_texts())

@@ -239,6 +239,8 @@ def test_held_out_texts_with_wrong_numbers_are_refused(tmp_path):
         {"probabilities": np.array([[np.nan, 0.1]])},
         {"probabilities": np.array([[1.5, 0.1]])},
         {"known_words": np.ones(2)},
+        {"known_words": np.array([-0.5])},
+        {"known_words": np.array([10**400], dtype=object)},
         {"groups": []},
     ):
         with pytest.raises(ArtifactError):

@@ -45,15 +45,26 @@ def as_fraction(value: Any, parameter: str, who: str) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal, str)):
         raise invalid(parameter, who, "a number in (0, 1)", repr(value))
     try:
-        exact = value if isinstance(value, Fraction) else Decimal(str(value))
+        exact = value if isinstance(value, Fraction) else Decimal(value if isinstance(value, int) else str(value))
     except InvalidOperation as error:
         raise invalid(parameter, who, "a number in (0, 1)", repr(value)) from error
     is_finite = isinstance(exact, Fraction) or exact.is_finite()
     if not is_finite or not 0 < exact < 1:
-        raise invalid(parameter, who, "in (0, 1)", str(value))
-    if isinstance(exact, Decimal) and -int(exact.as_tuple().exponent) > _MOST_DIGITS:
-        raise invalid(parameter, who, f"in (0, 1), with at most {_MOST_DIGITS} decimal places", str(value)[:50])
+        raise invalid(parameter, who, "in (0, 1)", _shortly(value))
+    if isinstance(exact, Decimal):
+        is_long = -int(exact.as_tuple().exponent) > _MOST_DIGITS
+    else:
+        is_long = exact.denominator > 10**_MOST_DIGITS
+    if is_long:
+        raise invalid(parameter, who, f"in (0, 1), with at most {_MOST_DIGITS} decimal places", _shortly(value))
     return Fraction(exact)
+
+
+def _shortly(number: Any) -> str:
+    try:
+        return str(number)[:50]
+    except ValueError:  # Python refuses to write thousands of digits
+        return "a number with thousands of digits"
 
 
 def as_significance(significance: Any, confidence_level: Any, who: str) -> Fraction:

@@ -84,7 +84,7 @@ def load_held_out(path: Path, label_names: Sequence[str]) -> dict[str, HeldOutTe
         if found.label_names != tuple(label_names):
             raise ValueError("its labels are not those of the model")
         return {name: _with_facts(part, found.label_names, found.settings[name]) for name, part in found.parts.items()}
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ArtifactError(f"{path} is damaged: {error}.") from error
 
 
@@ -94,6 +94,8 @@ def _with_facts(part: PartProbabilities, names: tuple[str, ...], facts: Mapping[
     known = None if words is None else np.asarray(words, dtype=np.float64)
     if not (known is None or known.shape == (len(part),)) or not (groups is None or len(groups) == len(part)):
         raise ValueError("it has not one share of known words and one group per text")
+    if known is not None and np.any((known < 0.0) | (known > 1.0)):  # NaN: a text without words
+        raise ValueError("a share of known words is not in [0, 1]")
     return HeldOutTexts(
         part.probabilities, part.label_sets(names), known, None if groups is None else list(map(str, groups))
     )
