@@ -27,7 +27,7 @@ def browser():
 def context(browser):
     """The one context of a file of tests."""
     context = browser.new_context(viewport={"width": 1200, "height": 900})
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(300_000)  # only a page that hangs waits so long
     yield context
     context.close()
 

@@ -157,7 +157,7 @@ def test_standard_input(ok, model, monkeypatch, tmp_path):
 
     command = [sys.executable, "-m", "surelabel", "predict", model, "-", "--input-format", "jsonl"]
     line = json.dumps({"id": "a", "text": "invoice payment refund tax"})
-    found = subprocess.run(command, input=line + "\n", capture_output=True, text=True, check=True, timeout=120)
+    found = subprocess.run(command, input=line + "\n", capture_output=True, text=True, check=True)
     assert json.loads(found.stdout)["labels"] == ["invoice"]
 
 

@@ -19,6 +19,7 @@ def start(*arguments):
     command = [sys.executable, "-m", "surelabel", *map(str, arguments)]
     return subprocess.Popen(
         command,
+        stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
@@ -26,26 +27,24 @@ def start(*arguments):
     )
 
 
-def signal_when(condition, number, *arguments):
-    """Run a command and send it a signal as soon as a condition holds; return exit code and errors."""
+def signal_when(condition, number, *arguments, content=b""):
+    """Run a command and send it a signal as soon as a condition holds; return exit code and errors.
+
+    The command's input has some content and does not end, so a command that reads it waits for the signal.
+    """
     process = start(*arguments)
-    deadline = time.monotonic() + 120
-    while process.poll() is None and not condition() and time.monotonic() < deadline:
+    process.stdin.write(content)
+    process.stdin.flush()
+    while process.poll() is None and not condition():
         time.sleep(0.002)
     if process.poll() is None:
         os.killpg(process.pid, number)
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate()
     return process.returncode, errors.decode()
 
 
 def files(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-@pytest.fixture(scope="module")
-def many(tmp_path_factory):
-    """Return a file that takes a while to answer."""
-    return write_csv(tmp_path_factory.mktemp("many") / "many.csv", tickets(20_000, seed=9))
 
 
 def test_a_killed_training_leaves_the_old_model_and_ends_the_same_way(ok, own_file, trained, tmp_path):
@@ -66,14 +65,16 @@ def test_a_killed_training_leaves_the_old_model_and_ends_the_same_way(ok, own_fi
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_interrupted_answers_leave_the_old_file(model, many, tmp_path, number):
+def test_interrupted_answers_leave_the_old_file(model, tmp_path, tmp_path_factory, number):
+    many = write_csv(tmp_path_factory.mktemp("many") / "many.csv", tickets(2_000, seed=9)).read_bytes()
     target = tmp_path / "answers.csv"
     target.write_text("old")
 
     def begun():
         return any(path.name != "answers.csv" and path.stat().st_size > 10_000 for path in tmp_path.iterdir())
 
-    code, errors = signal_when(begun, number, "predict", model, many, "--text", "body", "--out", target)
+    command = ("predict", model, "-", "--input-format", "csv", "--text", "body", "--out", target)
+    code, errors = signal_when(begun, number, *command, content=many)
     assert "Traceback" not in errors
     assert code in {130 if number == signal.SIGINT else -signal.SIGKILL}
     assert target.read_text() == "old"

@@ -299,7 +299,7 @@ def test_a_service_goes_on_with_the_other_model_after_a_switch(model, reviewed, 
             line = next(line for line in process.stderr if "Serving on" in line)
             url = re.search(r"http://[^/]*", line)[0]
             threading.Thread(target=process.stderr.read, daemon=True).start()
-            with httpx.Client(base_url=url, timeout=120) as client:
+            with httpx.Client(base_url=url, timeout=None) as client:
                 for action, name in (("switch", "newer"), ("undo", bundle.info.name)):
                     assert client.post("/v1/review/learning", json={"action": action}).status_code == 200
                     # The service of before may still answer once.

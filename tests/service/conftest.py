@@ -47,7 +47,7 @@ def running(bundle, settings=None, store=None, learner=None):
     thread.start()
     service = Running(f"http://127.0.0.1:{listening.getsockname()[1]}", app, server, thread)
     try:
-        while httpx.get(f"{service.url}/readyz").status_code != 200:
+        while httpx.get(f"{service.url}/readyz", timeout=None).status_code != 200:
             assert thread.is_alive()
         yield service
     finally:

@@ -57,7 +57,7 @@ class Process:
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
         url = self._address.result()
-        self.client = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60)
+        self.client = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=None)
 
     def _read(self):
         for line in self.process.stderr:
@@ -151,16 +151,16 @@ class SlowBundle(FakeBundle):
     def answers(self, texts, **asked):
         if "slow" in texts:
             self.has_begun.set()
-            assert self.may_go_on.wait(60)
+            assert self.may_go_on.wait(600)
         return super().answers(texts, **asked)
 
 
 def test_a_running_request_is_finished_before_it_ends():
     bundle = SlowBundle()
     with running(bundle) as service, concurrent.futures.ThreadPoolExecutor(1) as thread:
-        asked = thread.submit(httpx.post, f"{service.url}/v1/predict", json={"text": "slow"}, timeout=60)
-        assert bundle.has_begun.wait(60)
-        assert httpx.get(f"{service.url}/healthz").status_code == 200  # the event loop is free
+        asked = thread.submit(httpx.post, f"{service.url}/v1/predict", json={"text": "slow"}, timeout=None)
+        assert bundle.has_begun.wait(600)
+        assert httpx.get(f"{service.url}/healthz", timeout=None).status_code == 200  # the event loop is free
         service.server.should_exit = True
         bundle.may_go_on.set()
         assert asked.result().status_code == 200
@@ -171,7 +171,7 @@ def test_large_bodies_are_cut_off_while_they_come():
     with running(FakeBundle()) as service:
         limit = ServiceSettings().max_body_bytes
         json = {"Content-Type": "application/json"}
-        refused(httpx.post(f"{service.url}/v1/predict", content=b" " * (limit + 1), headers=json), 413)
+        refused(httpx.post(f"{service.url}/v1/predict", content=b" " * (limit + 1), headers=json, timeout=None), 413)
         address = httpx.URL(service.url)
         with socket.create_connection((address.host, address.port)) as connection:
             connection.sendall(head + b"Transfer-Encoding: chunked\r\n\r\n")
@@ -192,7 +192,7 @@ def test_a_long_table_comes_in_pieces():
     headers = {"Content-Type": "application/octet-stream"}
     with running(FakeBundle()) as service:
         url = f"{service.url}/v1/table?name=a.csv"
-        with httpx.stream("POST", url, content=content, headers=headers, timeout=60) as response:
+        with httpx.stream("POST", url, content=content, headers=headers, timeout=None) as response:
             pieces = list(response.iter_raw())
         assert len(pieces) > 5
         assert b"".join(pieces).count(b"\n") == 1_001

@@ -3,7 +3,6 @@
 import http.server
 import json
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -170,14 +169,18 @@ def test_a_server_that_comes_back_is_asked_again(server):
 
 def test_a_slow_server_is_given_up(server):
     tagger = plain(server, timeout=0.05, retries=1)
+    given_up = threading.Event()
 
     def slow(*request):
-        time.sleep(0.4)
+        given_up.wait()
         return server.plain(*request)
 
     server.answer = slow
-    with pytest.raises(TaggerError, match="out of reach"):
-        tagger.fit(TEXTS[:2], LABELS[:2], ("gold", "oil"))
+    try:
+        with pytest.raises(TaggerError, match="out of reach"):
+            tagger.fit(TEXTS[:2], LABELS[:2], ("gold", "oil"))
+    finally:
+        given_up.set()
 
 
 def test_a_dead_server(server):
