@@ -141,6 +141,12 @@ def test_tables_of_concepts(tmp_path, name, content):
     assert vocabulary.deprecated == {"u:3"}
 
 
+def test_a_column_names_labels_that_are_never_filed(tmp_path):
+    (tmp_path / "v.csv").write_text("uri,name,never_file\nu:1,oil,\nu:2,gold,yes\n")
+    vocabulary = read_vocabulary(tmp_path / "v.csv")
+    assert Vocabulary.from_record(vocabulary.to_record()).never_filed == vocabulary.never_filed == {"gold"}
+
+
 def test_annifs_vocabularies(tmp_path):
     (tmp_path / "v.tsv").write_text("<u:1>\tacid-base balance\n<u:2>\toil\t665.5\n")
     vocabulary = read_vocabulary(tmp_path / "v.tsv")

@@ -110,7 +110,7 @@ def test_a_vocabulary_and_its_broader_concepts():
         (
             Concept("u:1", "energy"),
             Concept("u:2", "oil", ("crude",), broader=("u:1",)),
-            Concept("u:3", "gold"),
+            Concept("u:3", "gold", never_file=True),
             Concept("u:4", "tin", is_deprecated=True),
         )
     )
@@ -127,6 +127,7 @@ def test_a_vocabulary_and_its_broader_concepts():
     bundle = quick_train(corpus, classifier="scores", options={}, vocabulary=names, constraints="broader")
     assert dict(zip(bundle.label_names, bundle.uris, strict=True)) == {"energy": "u:1", "oil": "u:2", "gold": "u:3"}
     assert bundle.predictor.constraints.implications == (("oil", "energy"),)
+    assert bundle.info.never_file == bundle.policy.never_file == ("gold",)
     # "tin" is deprecated: never offered, and an error where it is true.
     assert bundle.evaluation.n_unknown > 0
     assert any("no known label" in note for note in bundle.info.notes)

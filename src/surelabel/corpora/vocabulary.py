@@ -33,6 +33,7 @@ class Concept(NamedTuple):
     notation: str = ""
     broader: tuple[str, ...] = ()
     is_deprecated: bool = False
+    never_file: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +71,12 @@ class Vocabulary:
     def deprecated(self) -> frozenset[str]:
         """The URIs of deprecated concepts, which are not offered."""
         return frozenset(concept.uri for concept in self.concepts if concept.is_deprecated)
+
+    @functools.cached_property
+    def never_filed(self) -> frozenset[str]:
+        """The names of concepts that are never filed alone."""
+        pairs = zip(self.concepts, self.names, strict=True)
+        return frozenset(name for concept, name in pairs if concept.never_file)
 
     @functools.cached_property
     def _by_uri(self) -> dict[str, int]:
@@ -167,7 +174,7 @@ def read_vocabulary(path: str | Path, language: str = "en") -> Vocabulary:
     """Read a vocabulary: SKOS in any form that rdflib reads, Annif's CSV or TSV, a CSV, or JSON.
 
     A CSV has the columns uri, name (or ``label_en``, as Annif names them), and, if there are, notation, alternatives
-    and broader (both separated by ``|`` or ``;``), and deprecated. A line of Annif's TSV is ``<uri>``, a tab, a name.
+    and broader (both separated by ``|`` or ``;``), deprecated, and never_file (texts with it go to people). A line of Annif's TSV is ``<uri>``, a tab, a name.
     JSON is an object of URI to an object with label, alt_labels and parents, as EURLEX57K's concepts come.
     """
     source = as_path(path)
@@ -216,9 +223,13 @@ def _concept(cells: Mapping[str, Any], place: str, language: str) -> Concept:
     uri = str(first("uri")).strip().removeprefix("<").removesuffix(">")
     if not uri or not name:
         raise CorpusError(f"{place} must have a uri and a name. Got {uri!r:.60} and {name!r:.60}.")
-    is_deprecated = str(first("deprecated", "is_deprecated")).strip().lower() in {"1", "true", "yes"}
+    is_deprecated, never_file = (
+        str(first(heading, f"is_{heading}")).strip().lower() in {"1", "true", "yes"}
+        for heading in ("deprecated", "never_file")
+    )
     broader = tuple(one.strip("<>") for one in several("broader", "parents"))
-    return Concept(uri, name, tuple(several(*_OTHER_NAMES)), str(first("notation")).strip(), broader, is_deprecated)
+    others, notation = tuple(several(*_OTHER_NAMES)), str(first("notation")).strip()
+    return Concept(uri, name, others, notation, broader, is_deprecated, never_file)
 
 
 def _skos_concepts(path: Path, language: str) -> Iterator[Concept]:

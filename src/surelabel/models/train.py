@@ -152,7 +152,7 @@ def _train(
         filing, calibration = (held_out_texts(fitted, corpus.part(name)) for name in ("filing", "calibration"))
     bundle = with_calibration(
         fitted,
-        _described(corpus, settings, fitted, notes),
+        _described(corpus, settings, fitted, notes, vocabulary),
         filing,
         calibration,
         measure=fitted.measure,
@@ -171,9 +171,13 @@ def _train(
     return dataclasses.replace(bundle, info=dataclasses.replace(bundle.info, verdict=tuple(verdict(bundle))))
 
 
-def _described(corpus: Corpus, settings: TrainingSettings, fitted: Fitted, notes: tuple[str, ...]) -> BundleInfo:
+def _described(
+    corpus: Corpus, settings: TrainingSettings, fitted: Fitted, notes: tuple[str, ...], vocabulary: Vocabulary | None
+) -> BundleInfo:
     """Return the description of a bundle, in plain values as a folder keeps them."""
     parameters = fitted.classifier.get_params(deep=False)
+    never_filed = frozenset() if vocabulary is None else vocabulary.never_filed
+    labels = [name for name in fitted.classifier.label_names_ if name in never_filed]
     info = BundleInfo(
         name=settings.name or f"{corpus.name}, {fitted.classifier.kind}",
         classifier=fitted.classifier.kind,
@@ -188,7 +192,7 @@ def _described(corpus: Corpus, settings: TrainingSettings, fitted: Fitted, notes
         measure=measures.measure_name(fitted.measure),
         levels=settings.levels,
         max_tags=settings.max_tags,
-        never_file=tuple(settings.never_file),
+        never_file=tuple(dict.fromkeys([*settings.never_file, *labels])),
         best_guess=settings.best_guess,
         group_column=settings.group,
         label_texts=fitted.label_texts,
