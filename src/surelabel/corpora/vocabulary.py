@@ -174,7 +174,8 @@ def read_vocabulary(path: str | Path, language: str = "en") -> Vocabulary:
     """Read a vocabulary: SKOS in any form that rdflib reads, Annif's CSV or TSV, a CSV, or JSON.
 
     A CSV has the columns uri, name (or ``label_en``, as Annif names them), and, if there are, notation, alternatives
-    and broader (both separated by ``|`` or ``;``), deprecated, and never_file (texts with it go to people). A line of Annif's TSV is ``<uri>``, a tab, a name.
+    and broader (both separated by ``|`` or ``;``), deprecated, and never_file (texts with it always go to people). A
+    line of Annif's TSV is ``<uri>``, a tab, a name.
     JSON is an object of URI to an object with label, alt_labels and parents, as EURLEX57K's concepts come.
     """
     source = as_path(path)
