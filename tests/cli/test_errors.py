@@ -66,6 +66,8 @@ CASES = [
     (("calibrate", "{model}", "--max-wrong", "0.1", "--out", "{model}/new"), 2, "inside the model"),
     (("evaluate", "{model}", "{own}", *OWN, "--report", "{model}/june.html"), 2, "inside the model"),
     (("evaluate", "{model}", "{own}", *OWN, "--report", "{own}"), 2, "is the input"),
+    (("watch", "{model}", "{own}", *OWN, "--plot", "{own}"), 2, "is the input"),
+    (("watch", "{model}", "{own}", *OWN, "--state", "{model}/watch.npz"), 2, "inside the model"),
     (("review", "{model}", "{own}", "--text", "body", "--store", "{model}/s.sqlite"), 2, "inside the model"),
     ((*GOOD, "--format", "parquet"), 2, "--out"),
     ((*GOOD, "--format", "cards", "--out", "{files}/a.csv"), 2, "terminal"),

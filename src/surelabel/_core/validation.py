@@ -45,7 +45,11 @@ def as_fraction(value: Any, parameter: str, who: str) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal, str)):
         raise invalid(parameter, who, "a number in (0, 1)", repr(value))
     try:
-        exact = value if isinstance(value, Fraction) else Decimal(value if isinstance(value, int) else str(value))
+        exact = (
+            value
+            if isinstance(value, Fraction)
+            else Decimal(int(value) if isinstance(value, numbers.Integral) else str(value))
+        )
     except InvalidOperation as error:
         raise invalid(parameter, who, "a number in (0, 1)", repr(value)) from error
     is_finite = isinstance(exact, Fraction) or exact.is_finite()

@@ -48,7 +48,10 @@ def watch(
     from surelabel import models, plots
     from surelabel._core.files import atomic_file
     from surelabel.guarantees.watch import ExchangeabilityWatch
+    from surelabel.predicting.file import check_output
 
+    for out in filter(None, (state, plot)):
+        check_output(file, out)
     reading = options.reading(
         text=text, labels=labels, separator=separator, encoding=encoding, on_error=on_error, scores=scores
     )
