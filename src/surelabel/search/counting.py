@@ -38,23 +38,29 @@ def count_by_table(
     width, start = largest // cell + 1, int(np.count_nonzero(changes < 0))
     table, begins = {start: np.zeros(width)}, {start: 0}
     table[start][0] = 1.0
+    most = max(start, limits[1])
     with np.errstate(over="ignore"):
         # From the far end, so that each flip is used once; the largest flips first, as they reach few cells.
         for costs, step in ((removals, -1), (additions, 1)):
+            sizes = sorted(table, reverse=step > 0)
             for cost in (costs[::-1] // cell).tolist():
-                for size in sorted(table, reverse=step > 0):
-                    begin, target = begins[size], size + step
-                    if begin + cost >= width or target > max(start, limits[1]):
+                for size in sizes:
+                    first, target = begins[size] + cost, size + step
+                    if first >= width or target > most:
                         continue
-                    if target not in table:
-                        table[target], begins[target] = np.zeros(width), width
-                    reached = table[target][begin + cost :]
-                    reached += table[size][begin : width - cost]
-                    begins[target] = min(begins[target], begin + cost)
+                    label_sets = table[size][first - cost : width - cost]
+                    if target in table:
+                        reached = table[target][first:]
+                        np.add(reached, label_sets, out=reached)
+                        begins[target] = first if first < begins[target] else begins[target]
+                    else:
+                        table[target], begins[target] = np.append(np.zeros(first), label_sets), first
+                if len(table) > len(sizes):
+                    sizes = sorted(table, reverse=step > 0)
         counts = np.zeros(width)
         for size, label_sets in table.items():
             if limits[0] <= size <= limits[1]:
-                counts += label_sets
+                counts[begins[size] :] += label_sets[begins[size] :]
         np.cumsum(counts, out=counts)
     # Sums of whole numbers are exact up to 2^53. Beyond, each addition may be off by half a unit in the last place.
     error = 0.0 if counts[-1] < 2.0**53 else (len(flips) + len(counts) + len(table)) * 2.0**-52

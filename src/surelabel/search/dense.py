@@ -240,7 +240,8 @@ class DenseSearch:
             found = np.empty((len(asked), most, n_words + 1), dtype=np.int64)
             first_rows(costs.changes, costs.order, *limits, nodes, asked, found)
             texts = np.repeat(np.arange(len(asked)), asked[:, 2])
-            listed = found[0, : asked[0, 2]] if len(asked) == 1 else found[np.arange(most) < asked[:, 2:3]]
+            parts = [own[:n] for own, n in zip(found, asked[:, 2].tolist(), strict=True)]
+            listed = parts[0] if len(parts) == 1 else np.concatenate(parts)
             bits = np.unpackbits(listed[:, 1:].astype(">u4").view(np.uint8), axis=1, count=k).view(np.bool_)
             return Found(texts + rows.start, costs.empty[texts] + listed[:, 0], bits, asked[:, 3] == 1)
 

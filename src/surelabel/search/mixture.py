@@ -22,7 +22,8 @@ from surelabel.search.dense import WORK_LIMIT, Best, DenseSearch, Found, Limits,
 
 # Scores of label-sets that are worked out at once: they stay in the processor's cache.
 _AT_ONCE = 2**17
-# log 2, and a little more than all errors of rounding.
+# A little more than all errors of rounding, and log 2 with as much added.
+_MARGIN = 5e-5
 _LOG_2 = 0.6932
 
 
@@ -91,22 +92,37 @@ class MixtureSearch(DenseSearch):
             self._kept_terms = changes, far, near
         return changes, far, near
 
-    def _scored(self, rows: slice, limits: Limits, within: IntArray) -> SeenScores:
-        """Return the scores of all seen label-sets within (n,), and of some others."""
+    def _sums(self, changes: IntArray, texts: IntArray, places: IntArray) -> IntArray:
+        """Return the sums of the changes (n, k) of texts (m,) over the labels of seen label-sets (m,)."""
+        matrix, sizes = self.measure.fitted.matrix, self.measure.fitted.sizes[places]
+        # Running sums may wrap around; their differences are exact all the same.
+        ends = sizes.cumsum()
+        running = np.zeros(sizes.sum() + 1, dtype=np.int64)
+        entries = np.arange(len(running) - 1) + (matrix.indptr[places] - ends + sizes).repeat(sizes)
+        changes[texts.repeat(sizes), matrix.indices[entries]].cumsum(out=running[1:])
+        sums: IntArray = running[ends] - running[ends - sizes]
+        return sums
+
+    def _scored(self, rows: slice, limits: Limits, within: IntArray, only_added: bool = False) -> SeenScores:
+        """Return the scores of all seen label-sets within (n,), and of some others.
+
+        If `only_added`, leave out label-sets that the plain search has without doubt.
+        """
         (changes, far, near), measure = self._terms(rows), self.measure
         # -log(x + y) >= min(-log x, -log y) - log 2: whatever is over by more is no member.
         wanted = within[:, None] / self.units + _LOG_2
-        maybe = far <= wanted - self.shift / self.units
+        plain = wanted - self.shift / self.units
+        maybe = far <= plain
         maybe |= near <= wanted
+        if only_added:
+            maybe &= far >= plain - _LOG_2 - _MARGIN
         texts, places = np.divmod(np.flatnonzero(maybe), maybe.shape[1])
         sizes = measure.fitted.sizes[places]
         is_candidate = (sizes >= limits[0]) & (sizes <= limits[1])
         if self._is_allowed is not True:
             is_candidate &= self._is_allowed[places]
         texts, places = texts[is_candidate], places[is_candidate]
-        sums = self._own_costs.empty[rows][texts] + np.where(measure.fitted.members[places], changes[texts], 0).sum(
-            axis=1
-        )
+        sums = self._own_costs.empty[rows][texts] + self._sums(changes, texts, places)
         worst = sums + self.shift
         scores = -np.logaddexp(-(worst / self.units), -near[texts, places])
         return SeenScores(texts, places, sums, np.clip(np.rint(scores * self.units), 0, worst).astype(np.int64))
@@ -158,7 +174,7 @@ class MixtureSearch(DenseSearch):
         """Bound the number of members: those of the plain search, and the seen ones that it leaves out."""
 
         def block(rows: slice) -> tuple[IntArray]:
-            scored, at = self._scored(rows, limits, within[rows]), within[rows]
+            scored, at = self._scored(rows, limits, within[rows], only_added=True), within[rows]
             more = (scored.totals <= at[scored.texts]) & (scored.sums > at[scored.texts] - self.shift)
             return (np.bincount(scored.texts[more], minlength=len(at)),)
 
@@ -170,14 +186,18 @@ class MixtureSearch(DenseSearch):
         """Return the best candidate of each text, and the whole parts of the two best totals."""
         sizes = self.measure.fitted.sizes
         is_candidate = self._is_allowed & (sizes >= limits[0]) & (sizes <= limits[1])
+        is_every = is_candidate.all()
 
         def bound_second(rows: slice) -> tuple[IntArray]:
             # A score is at most that of either term; one unit more, as it is rounded.
             _, far, near = self._terms(rows)
-            scores = np.minimum(near, far + self.shift / self.units)[:, is_candidate]
+            scores = np.minimum(near, far + self.shift / self.units)
+            if not is_every:
+                scores = scores[:, is_candidate]
             if scores.shape[1] < 2:
                 return (np.full(len(scores), EVERYTHING),)
-            second = np.partition(scores, 1, axis=1)[:, 1]
+            scores[np.arange(len(scores)), scores.argmin(axis=1)] = np.inf
+            second = scores.min(axis=1)
             return (np.minimum(second * self.units * (1.0 + 2.0**-40) + 2.0, EVERYTHING).astype(np.int64),)
 
         # The two best candidates are no worse than the second best seen one.
