@@ -1,8 +1,8 @@
 """The file of a calibrated predictor: arrays and a JSON header, never a pickle.
 
 The header has the parameters; `totals` the calibration totals, category after category; `seen` and `counts` the
-label-sets of a mixture. A measure of a user's own is stored by name, with its costs at a few probabilities (`probe`),
-against which the one given to `load` is checked.
+label-sets of a mixture, `refinement` the table of its refinement. A measure of a user's own is stored by name, with its
+costs at a few probabilities (`probe`), against which the one given to `load` is checked.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,7 +57,8 @@ def measure_to_plain(measure: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     if isinstance(measure, Mixture):
         seen = measure.fitted
         described = {"class": "Mixture", **measure.parameters, "label_names": seen.label_names}
-        return described, {"seen": np.packbits(seen.members, axis=1), "counts": seen.counts}
+        refined = {} if measure.refinement is None else {"refinement": measure.refinement.table}
+        return described, {"seen": np.packbits(seen.members, axis=1), "counts": seen.counts, **refined}
     known = type(measure) in _MEASURES.values()
     return {"class": name} | ({one.name: getattr(measure, one.name) for one in fields(measure)} if known else {}), {}
 
@@ -79,12 +80,21 @@ def measure_from_plain(described: dict[str, Any], arrays: dict[str, Any], n_labe
         raise ValueError("its label-sets have no numbers of texts")
     members = np.unpackbits(packed, axis=1, count=n_labels).astype(np.bool_)
     seen = SeenLabelSets(members, counts, None if names is None else tuple(map(str, names)))
-    return Mixture(**{name: values[name] for name in PARAMETERS}, seen=seen)
+    refinement = None
+    if "refinement" in arrays:
+        from surelabel.measures.refinement import Refinement  # noqa: PLC0415 (slow to import, and few mixtures need it)
+
+        if arrays["refinement"].dtype != np.float64:
+            raise ValueError("its refinement is not a table of float64 numbers")
+        refinement = Refinement(arrays["refinement"])
+    return Mixture(**{name: values[name] for name in PARAMETERS}, seen=seen, refinement=refinement)
 
 
 def _probe(measure: Any, n_labels: int) -> Any:
     """Return a measure's costs at a few probabilities, in units."""
     probabilities = np.repeat(np.linspace(0, 1, 5)[:, None], n_labels, axis=1)
+    if isinstance(measure, Mixture):  # sums of a refinement may differ in the last bit on other processors
+        measure = replace(measure, refinement=None)
     return measure.in_units(probabilities, measure.units(n_labels)).by_column()
 
 

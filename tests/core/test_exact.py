@@ -1,6 +1,7 @@
 """All answers on small problems, against every label-set scored with exact fractions."""
 
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -14,8 +15,10 @@ from surelabel import ByCardinality, ByGroup, ConformalLabelSets, LabelConstrain
 from surelabel.evaluation.criteria import of_criterion, s_criterion
 from surelabel.exceptions import InvalidInputError
 from surelabel.measures import SeparableMeasure
+from surelabel.measures.refinement import Refinement
 
 pytestmark = pytest.mark.filterwarnings("ignore::surelabel.exceptions.CalibrationWarning")
+LARGEST = np.log((1 - 1e-6) / 1e-6)
 LEVELS = [Fraction(1, 100), Fraction(1, 20), Fraction(1, 10), Fraction(29, 100), Fraction(1, 2), Fraction(99, 100)]
 MEASURES = [LpNorm(1), LpNorm(2), LpNorm(4), LpNorm(8), LpNorm(1.5), LogLoss(), LogLoss(0.1), LogLoss(1e-15)]
 
@@ -175,6 +178,13 @@ def test_bounds_past_the_work_limit(seed):
     Case(rng, rng.choice(MEASURES), draw_problem(rng), kinds=kinds, work_limit=1).check(rng)
 
 
+def refine_by_hand(table, row):
+    """Refined probabilities of one text, label by label."""
+    odds = [max(min(np.log(o) - np.log1p(-o), LARGEST), -LARGEST) if 0 < o < 1 else (2 * o - 1) * LARGEST for o in row]
+    sums = [table[0, k] + sum(table[1 + j, k] * odds[j] for j in range(len(row))) for k in range(len(row))]
+    return np.array([1 / (1 + np.exp(-max(min(z, LARGEST), -LARGEST))) for z in sums])
+
+
 def mixture_totals(measure, predictor_of, row):
     """Totals of all label-sets, one by one, as `scores` has them; checked against the formula."""
     predictor, d = predictor_of(), len(row)
@@ -183,7 +193,9 @@ def mixture_totals(measure, predictor_of, row):
     groups = None if group == "" else [group] * len(every)
     texts = predictor.texts(np.tile(row, (len(every), 1)), groups)
     scores, whole = predictor.scores(texts, np.array(every)), texts.search.whole(np.array(every, dtype=bool))
-    absent, present = LogLoss(measure.clip).costs(row[None])
+    refinement = measure.refinement
+    refined = row[None] if refinement is None else refine_by_hand(refinement.table, row)[None]
+    absent, present = LogLoss(measure.clip).costs(refined)
     counts = dict(zip(map(tuple, measure.seen.members.astype(int).tolist()), measure.seen.counts.tolist(), strict=True))
     n, with_label = sum(counts.values()), [sum(c for y, c in counts.items() if y[k]) for k in range(d)]
     odds = [np.log((m + 0.5) / (n - m + 0.5)) for m in with_label]
@@ -204,15 +216,19 @@ def mixture_totals(measure, predictor_of, row):
 
 
 @pytest.mark.parametrize("kinds", ["plain", "cardinality", "groups", "constraints"])
+@pytest.mark.parametrize("is_refined", [False, True])
 @settings(max_examples=8)
 @given(seed=st.integers(0, 10**9))
-def test_mixtures(kinds, seed):
+def test_mixtures(kinds, is_refined, seed):
     rng = random.Random(seed)
     problem = draw_problem(rng, 6)
     d, case = problem[0].shape[1], None
     training = np.array([[rng.random() < 0.4 for _ in range(d)] for _ in range(rng.choice([1, 3, 12]))])
     settings = [rng.choice([0.3, 0.9, 0.999]), *(rng.choice([0, 0.5, 1, 3]) for _ in range(3)), rng.choice([1e-6, 0.1])]
     measure = Mixture(*settings).fit(training)
+    if is_refined:
+        table = np.eye(1 + d, d, -1) + np.array([[rng.gauss(0, 0.5) for _ in range(d)] for _ in range(1 + d)])
+        measure = replace(measure, refinement=Refinement(table))
     holder = []
     case = Case.__new__(Case)
     holder.append(case)
@@ -231,3 +247,23 @@ def test_a_mixture_of_weight_zero_is_the_log_loss():
     fitted = Mixture(0).fit(labels)
     one, other = (ConformalLabelSets(m, least, most).calibrate(calibration, labels) for m in (fitted, LogLoss()))
     assert one.predict_set(test, significance=0.3).top(50) == other.predict_set(test, significance=0.3).top(50)
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10**9))
+def test_a_refined_mixture_of_weight_zero_is_what_algorithm_1_lists(seed):
+    rng = random.Random(seed)
+    calibration, labels, test, least, most = draw_problem(rng, 6)
+    d = calibration.shape[1]
+    table = np.array([[rng.gauss(0, 0.7) for _ in range(d)] for _ in range(1 + d)])
+    refinement = Refinement(table)
+    measure = replace(Mixture(0).fit(labels), refinement=refinement)
+    brute = ConformalLabelSets(LogLoss(), least, most, search="powerset")
+    brute.calibrate(refinement.probabilities(calibration), labels)
+    exact = ConformalLabelSets(measure, least, most).calibrate(calibration, labels)
+    one, other = (
+        exact.predict_set(test, significance=0.3),
+        brute.predict_set(refinement.probabilities(test), significance=0.3),
+    )
+    assert one.sizes().tolist() == other.sizes().tolist()
+    assert one.top(64) == other.top(64)

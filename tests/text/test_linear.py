@@ -10,7 +10,7 @@ from surelabel import text
 from surelabel.exceptions import DataWarning, InvalidInputError
 from surelabel.text.curve import ScoreCurve
 from surelabel.text.linear import folds_of
-from surelabel.text.refinement import Refinement
+from surelabel.text.refinement import ScoreRefinement
 from surelabel.text.solver import Candidate, fit_scores
 from surelabel.text.terms import Terms
 from text_cases import LABELS, log_loss, made_up
@@ -207,7 +207,7 @@ def test_refinement_learns_that_one_label_implies_another():
     first = random.random(600) < 0.5
     labels = np.column_stack([first, first])
     scores = np.column_stack([np.where(first, 2.0, -2.0) + random.normal(size=600), random.normal(size=600)])
-    refinement = Refinement.fit(scores[:400], labels[:400], labels.mean(axis=0), 1.0)
+    refinement = ScoreRefinement.fit(scores[:400], labels[:400], labels.mean(axis=0), 1.0)
     refined = refinement(scores[400:])
     assert ((refined[:, 1] > 0) == first[400:]).mean() > 0.9
     np.testing.assert_array_equal(refinement(scores[400:401]), refined[:1])

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from surelabel._core.validation import (
     BoolArray,
     FloatArray,
+    IntArray,
     aligned_rows,
     as_fraction,
     as_labels,
@@ -22,6 +25,7 @@ from surelabel._core.validation import (
 from surelabel.conformal import ConformalLabelSets
 from surelabel.exceptions import CalibrationWarning
 from surelabel.measures.mixture import Mixture
+from surelabel.measures.refinement import LEAST_TEXTS, Refinement
 from surelabel.measures.separable import LogLoss
 
 _log = logging.getLogger(__name__)
@@ -34,6 +38,8 @@ _START = (1.5, math.log(0.7), 0.4, 0.2)
 BOUNDS = ((-3.0, 6.0), (math.log(0.1), math.log(1.5)), (0.0, 1.5), (0.0, 1.5))
 # Standard errors by which likelihood must be better, share by which sets must be smaller, and of best guesses to lose.
 _SURELY, _LEAST_GAIN, _MOST_LOST = 2.0, 0.05, 0.01
+# Probabilities of more labels are not refined: the table is square.
+_MOST_REFINED_LABELS = 200
 
 
 def choose_mixture(
@@ -53,6 +59,9 @@ def choose_mixture(
     twentieth smaller at every significance (by exp(mean log(1 + N)) - 1), and at most one more best guess in a hundred
     wrong. If not, or with fewer than 60 texts, the result is `LogLoss()`. Calibration texts take no part, so the
     promise stays as it was.
+
+    With 100 texts or more and up to 200 labels, a mixture of refined probabilities is tried too: each fold is refined
+    by a fit on the two others. It must win against the result so far in the same way.
 
     Parameters
     ----------
@@ -81,28 +90,71 @@ def choose_mixture(
         _log.debug("%d texts are too few to choose a mixture (%d are needed): LogLoss", len(values), _FEWEST_TEXTS)
         return LogLoss(fitted.clip)
     folds = np.array_split(np.random.default_rng(seed).permutation(len(values)), _N_FOLDS)
-    scored = max(_FEWEST_SCORED, min(_SCORED, _MOST_SCORES // len(fitted.fitted)))
-    likelihoods = [Likelihood(fitted, values[fold[:scored]], own[fold[:scored]]) for fold in folds]
     limits: dict[str, Any] = {"min_labels": min_labels, "max_labels": max_labels, "work_limit": _WORK_LIMIT}
-    gains, hits, sizes = [], [], []
+    trial = functools.partial(_trial, labels=own, folds=folds, limits=limits, levels=levels)
+    plain = best = trial(LogLoss(fitted.clip), fitted, values)
+    candidates = {"as they are": trial(None, fitted, values)}
+    if len(values) >= LEAST_TEXTS and 1 < values.shape[1] <= _MOST_REFINED_LABELS:
+        candidates["refined"] = trial(None, fitted, _refined(values, own, folds))
+    for name, candidate in candidates.items():
+        gain = best.losses - candidate.losses
+        confirmed = {
+            "likelihood": gain.mean() > _SURELY * gain.std() / math.sqrt(len(gain)),
+            "best guesses": candidate.hits >= plain.hits - _MOST_LOST,
+            "sizes": bool(np.all(candidate.sizes <= (1.0 - _LEAST_GAIN) * best.sizes)),
+        }
+        _log.debug("%r, probabilities %s, confirmed: %s", candidate.measure, name, confirmed)
+        _log.debug("typical sizes %s, best so far %s", candidate.sizes.round(2), best.sizes.round(2))
+        if all(confirmed.values()):
+            best = candidate
+    if isinstance(best.measure, Mixture) and best is candidates.get("refined"):
+        return replace(best.measure, refinement=Refinement.fit_probabilities(values, own))
+    return best.measure
+
+
+def _refined(values: FloatArray, labels: BoolArray, folds: Sequence[IntArray]) -> FloatArray:
+    """Return probabilities (n, d), each fold refined by a fit on the others."""
+    refined = np.empty(values.shape)
+    for fold in folds:
+        rest = np.setdiff1d(np.arange(len(values)), fold)
+        refined[fold] = Refinement.fit_probabilities(values[rest], labels[rest]).probabilities(values[fold])
+    return refined
+
+
+class _Trial(NamedTuple):
+    """A measure, and held-out texts' losses (n,), share of right best guesses, and typical sizes by level."""
+
+    measure: Mixture | LogLoss
+    losses: FloatArray
+    hits: float
+    sizes: FloatArray
+
+
+def _trial(
+    measure: LogLoss | None,
+    fitted: Mixture,
+    values: FloatArray,
+    labels: BoolArray,
+    folds: Sequence[IntArray],
+    limits: dict[str, Any],
+    levels: Sequence[Any],
+) -> _Trial:
+    """Try a measure on each fold, or if it is None the mixture whose settings are likeliest on the other folds."""
+    scored = max(_FEWEST_SCORED, min(_SCORED, _MOST_SCORES // len(fitted.fitted)))
+    likelihoods = [Likelihood(fitted, values[fold[:scored]], labels[fold[:scored]]) for fold in folds]
+    losses, hits, sizes = [], [], []
     for held_out, fold in enumerate(folds):
         rest = np.concatenate([other for place, other in enumerate(folds) if place != held_out])
-        place, measure = _fit(fitted, [one for other, one in enumerate(likelihoods) if other != held_out])
-        gains.append(likelihoods[held_out].plain - likelihoods[held_out].losses(place))
-        results = [
-            _results(ConformalLabelSets(each, **limits), (values[rest], own[rest]), (values[fold], own[fold]), levels)
-            for each in (measure, LogLoss(fitted.clip))
-        ]
-        hits.append(results[0][0] - results[1][0])
-        sizes.append([logs for _, logs in results])
-    best, gain, typical = _fit(fitted, likelihoods)[1], np.concatenate(gains), np.expm1(np.mean(sizes, axis=0))
-    confirmed = {
-        "likelihood": gain.mean() > _SURELY * gain.std() / math.sqrt(len(gain)),
-        "best guesses": float(np.mean(hits)) >= -_MOST_LOST,
-        "sizes": bool(np.all(typical[0] <= (1.0 - _LEAST_GAIN) * typical[1])),
-    }
-    _log.debug("%r: typical sizes %s, LogLoss %s, confirmed: %s", best, *typical.round(2), confirmed)
-    return best if all(confirmed.values()) else LogLoss(fitted.clip)
+        chosen: Any = measure
+        if measure is None:
+            place, chosen = _fit(fitted, [one for other, one in enumerate(likelihoods) if other != held_out])
+        losses.append(likelihoods[held_out].plain if measure else likelihoods[held_out].losses(place))
+        predictor = ConformalLabelSets(chosen, **limits)
+        right, logs = _results(predictor, (values[rest], labels[rest]), (values[fold], labels[fold]), levels)
+        hits.append(right)
+        sizes.append(logs)
+    best = measure or _fit(fitted, likelihoods)[1]
+    return _Trial(best, np.concatenate(losses), float(np.mean(hits)), np.expm1(np.mean(sizes, axis=0)))
 
 
 def _results(predictor: ConformalLabelSets, known: Any, new: Any, levels: Sequence[Any]) -> tuple[float, list[float]]:

@@ -2,7 +2,8 @@
 
     score(Y) = -log[(1 - weight) product(Y) + weight q(Y)]
 
-product is the probability that `LogLoss` uses, and q a softmax over the label-sets seen in training.
+product is the probability that `LogLoss` uses, and q a softmax over the label-sets seen in training. With a refinement,
+product is that of refined probabilities: still one cost per label.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from surelabel.exceptions import InvalidInputError
 from surelabel.measures.base import Costs, is_number
 from surelabel.measures.seen import SeenLabelSets
 from surelabel.measures.separable import LogLoss
+
+if TYPE_CHECKING:
+    from surelabel.measures.refinement import Refinement
 
 PARAMETERS = ("weight", "prior", "temperature", "discount", "clip")
 # -log(1 - weight) is below this for every weight below 1.
@@ -43,6 +47,8 @@ class Mixture:
         As of `LogLoss`.
     seen : SeenLabelSets, optional
         Made by `fit`.
+    refinement : Refinement, optional
+        What a text's other labels say about each label; `choose_mixture` fits it. None takes probabilities as they are.
 
     Examples
     --------
@@ -59,6 +65,7 @@ class Mixture:
     discount: float = 0.0
     clip: float = 1e-6
     seen: SeenLabelSets | None = None
+    refinement: Refinement | None = None
 
     def __post_init__(self) -> None:
         LogLoss(self.clip)
@@ -67,6 +74,10 @@ class Mixture:
             if not is_number(value) or not 0.0 <= value < most:
                 raise invalid(name, "Mixture", f"a number in [0, {most:g})", repr(value))
             object.__setattr__(self, name, float(value))
+        if self.seen is not None and self.refinement is not None:
+            n_refined, n_labels = self.refinement.table.shape[1], self.seen.members.shape[1]
+            if n_refined != n_labels:
+                raise invalid("refinement", "Mixture", f"one of {n_labels} labels, as label-sets are", str(n_refined))
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -75,13 +86,16 @@ class Mixture:
 
     def __repr__(self) -> str:
         settings = ", ".join(f"{name}={value:g}" for name, value in self.parameters.items())
-        return f"Mixture({settings}{'' if self.seen is None else f', {len(self.seen)} seen label-sets'})"
+        settings += "" if self.seen is None else f", {len(self.seen)} seen label-sets"
+        return f"Mixture({settings}{'' if self.refinement is None else ', refined'})"
 
     def fit(self, labels: Any) -> Mixture:
         """Return a copy fitted on label-sets of proper training texts, (n, d), never of calibration texts."""
         names = column_names(labels)
         rows, _ = as_labels(labels, None, np.shape(labels)[-1], names, "Mixture.fit")
-        return replace(self, seen=SeenLabelSets.from_labels(rows, names))
+        # A refinement is in the order of the labels that the mixture was fitted on before.
+        own = self if self.seen is None or self.refinement is None else self.with_names(names, rows.shape[1])
+        return replace(own, seen=SeenLabelSets.from_labels(rows, names))
 
     def with_names(self, names: Names | None, n_labels: int) -> Mixture:
         """Return the mixture with labels in the order of these names; an error if it was fitted on others."""
@@ -98,7 +112,9 @@ class Mixture:
                 "measure", "calibrate", "a Mixture that was fitted on the same labels", f"other labels: {some}"
             )
         place = {name: k for k, name in enumerate(own)}
-        return replace(self, seen=self.fitted.with_columns([place[name] for name in names], names))
+        order = [place[name] for name in names]
+        refinement = None if self.refinement is None else self.refinement.with_columns(order)
+        return replace(self, seen=self.fitted.with_columns(order, names), refinement=refinement)
 
     @property
     def fitted(self) -> SeenLabelSets:
@@ -118,7 +134,8 @@ class Mixture:
         if probabilities.shape[1] != n_labels or excluded is not None:
             expected = f"of all the {n_labels} labels that the Mixture was fitted on (no Shortlists)"
             raise invalid("probabilities", "Mixture", expected, f"{probabilities.shape[1]} columns")
-        return LogLoss(self.clip).in_units(probabilities, units)
+        refined = probabilities if self.refinement is None else self.refinement.probabilities(probabilities)
+        return LogLoss(self.clip).in_units(refined, units)
 
     @functools.cached_property
     def log_prior(self) -> FloatArray:

@@ -16,6 +16,7 @@ from scipy.special import expit
 from surelabel._core import progress
 from surelabel._core.files import read_arrays, write_arrays
 from surelabel._core.validation import BoolArray, FloatArray, IntArray
+from surelabel.measures.refinement import LEAST_TEXTS, Refinement
 from surelabel.text.base import (
     HeldOut,
     History,
@@ -27,7 +28,7 @@ from surelabel.text.base import (
 )
 from surelabel.text.curve import ScoreCurve, log_loss
 from surelabel.text.explain import Explanation
-from surelabel.text.refinement import LEAST_TEXTS, Refinement
+from surelabel.text.refinement import ScoreRefinement
 from surelabel.text.solver import Candidate, LinearScores, Loss, fit_scores
 from surelabel.text.terms import Terms
 
@@ -172,7 +173,8 @@ class LinearClassifier(TextClassifier):
             arrays |= {"weights": self._scores.weights, "intercepts": self._scores.intercepts}
             arrays |= _curve_arrays(self._curve, "curve")
             if self._refinement is not None:
-                arrays |= _curve_arrays(self._refinement.curve, "refined") | {"refined_table": self._refinement.table}
+                table = self._refinement.refinement.table
+                arrays |= _curve_arrays(self._refinement.curve, "refined") | {"refined_table": table}
         write_arrays(folder / _ARRAYS, {"kind": _ARRAYS_KIND}, arrays)
 
     def _read(self, folder: Path) -> None:
@@ -188,7 +190,8 @@ class LinearClassifier(TextClassifier):
             self._refinement = None
             if "refined_table" in arrays:
                 check_arrays((arrays["refined_table"], (1 + n_learnt, n_learnt)))
-                self._refinement = Refinement(_read_curve(arrays, "refined", n_learnt), arrays["refined_table"])
+                curve = _read_curve(arrays, "refined", n_learnt)
+                self._refinement = ScoreRefinement(curve, Refinement(arrays["refined_table"]))
 
 
 class _Outcome(NamedTuple):
@@ -218,7 +221,7 @@ class _Trials:
         self._losses: dict[Candidate, float] = {}
         self.history: History = []
 
-    def best(self) -> tuple[Candidate, ScoreCurve, Refinement | None, FloatArray]:
+    def best(self) -> tuple[Candidate, ScoreCurve, ScoreRefinement | None, FloatArray]:
         """Return the candidate with the lowest log-loss, its curve and refinement, and log-odds of held-out texts.
 
         C is searched downhill or uphill from 1 by steps of about 3 with the squared hinge, then downhill from the C
@@ -241,7 +244,7 @@ class _Trials:
         outcome, candidate, scores = min(judged, key=lambda one: one[0].log_loss)
         refinement = None
         if outcome.is_refined:
-            refinement = Refinement.fit(scores, self._labels, self._shares, _SLOPES[candidate.loss])
+            refinement = ScoreRefinement.fit(scores, self._labels, self._shares, _SLOPES[candidate.loss])
         return candidate, outcome.curve, refinement, outcome.logits
 
     def _lowest(self, loss: Loss) -> Candidate:
@@ -304,7 +307,7 @@ def _judge(
         return plain
     refined, is_odd = np.empty(scores.shape), np.arange(len(scores)) % 2 == 1
     for half in (is_odd, ~is_odd):
-        refined[half] = Refinement.fit(scores[~half], labels[~half], shares, _SLOPES[loss])(scores[half])
+        refined[half] = ScoreRefinement.fit(scores[~half], labels[~half], shares, _SLOPES[loss])(scores[half])
     curve = ScoreCurve.fit(refined, labels, shares)
     logits = curve.logits(refined)
     return min(plain, _Outcome(log_loss(logits, labels), curve, True, logits), key=lambda outcome: outcome.log_loss)
