@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from surelabel import text
-from surelabel._core.files import read_arrays, write_arrays, write_manifest
+from surelabel._core.files import MANIFEST, read_arrays, write_arrays, write_manifest
 from surelabel.exceptions import ArtifactError, InvalidInputError, NotCalibratedError
 
 KINDS = ["linear", "hybrid", "randinit", "blend"]
@@ -81,6 +81,7 @@ def test_numbers_are_checked_where_they_are_read(saved, name, wrong, tmp_path):
             array = array.astype("U8")
         else:
             array.flat[-1] = wrong
+        (copy / MANIFEST).unlink()
         write_arrays(path, {"kind": header["kind"]}, {**arrays, name: array})
         write_manifest(copy)
         with pytest.raises(ArtifactError):
