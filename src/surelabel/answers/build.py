@@ -193,7 +193,8 @@ def _describe_sets(
         sets = PredictionSets(block, thresholds[rows])
         tops = _top(sets, top, names)
         certain, possible = sets.status()
-        bounds = zip(*(sizes.tolist() for sizes in sets.size_bounds()), strict=True)
+        lower, upper = sets.size_bounds()
+        bounds = zip(lower.tolist(), upper.tolist(), strict=True)
         labels = as_indices(certain, block.columns), as_indices(possible & ~certain, block.columns)
         for row, (size, in_all, in_some, best) in enumerate(zip(bounds, *labels, tops, strict=True)):
             yield shared | {
