@@ -48,7 +48,10 @@ def eurlex(document: Document) -> str:
         f"{name} {run['model'][key]:.3f}" + (f" ({alone[key]:.3f} by omikuji alone)" if key in alone else "")
         for name, key in (("micro-F1", "f1_micro_test"), ("precision of the first five", "precision_at_5"))
     ]
-    return f"On EURLEX57K, 57,000 EU laws with its own parts and 4,271 labels: {', '.join(compared)}.\n\n{table}"
+    settings = "".join(f" `--setting {setting}`" for setting in run["settings"])
+    how = f", with{settings}" if settings else ""
+    words = f"On EURLEX57K, 57,000 EU laws with its own parts and 4,271 labels{how}: {', '.join(compared)}."
+    return f"{words}\n\n{table}"
 
 
 def annif(document: Document) -> str:
