@@ -62,7 +62,9 @@ export class TagField {
   update() {
     this.shown = this.matches(this.input.value);
     this.position = 0;
-    this.hint(this.shown.length || !this.input.value.trim() ? "" : "No tag has this name.");
+    const typed = this.input.value.trim();
+    const advice = /^[1-9]$/.test(typed) ? ` Alt ${typed} ticks a tag by its number.` : "";
+    this.hint(this.shown.length || !typed ? "" : `No tag has this name.${advice}`);
     if (this.shown.length === 0) {
       this.hide();
       return;
